@@ -23,6 +23,14 @@ func or[T any](v *T, otherwise T) T {
 	return otherwise
 }
 
+// when returns all if a setting is set, and nothing otherwise.
+func when[T any](set bool, all ...T) []T {
+	if set {
+		return all
+	}
+	return nil
+}
+
 // never turns 0, which means "no limit" in a file, into -1, which means the same in options.
 func never(d *time.Duration) time.Duration {
 	if d != nil && *d == 0 {
@@ -47,29 +55,24 @@ func (c *Config) Logger(otherwise *slog.Logger) *slog.Logger {
 // options in code, so that they override these. The engine of the fleet is opened by mcpkit.New; the
 // program imports its package (see fleet.Open).
 func (c *Config) Options() []mcpkit.Option {
-	var opts []mcpkit.Option
-	add := func(set bool, o mcpkit.Option) {
-		if set {
-			opts = append(opts, o)
-		}
-	}
 	s := &c.Server
-	add(s.Name != "", mcpkit.Name(s.Name, s.Version))
-	add(s.Instructions != "", mcpkit.Instructions(s.Instructions))
-	add(s.ToolTimeout != nil, mcpkit.ToolTimeout(or(s.ToolTimeout, 0)))
-	add(s.ExposeErrors, mcpkit.ExposeErrors())
-	add(len(s.Lenient) > 0, mcpkit.Lenient(s.Lenient...))
-	add(s.StepUp, mcpkit.StepUp())
-	add(len(s.TrustLocal) > 0, mcpkit.TrustLocal(s.TrustLocal...))
-	if len(s.StateKeys) > 0 {
-		keys := c.stateKeys()
+	opts := slices.Concat(
+		when(s.Name != "", mcpkit.Name(s.Name, s.Version)),
+		when(s.Instructions != "", mcpkit.Instructions(s.Instructions)),
+		when(s.ToolTimeout != nil, mcpkit.ToolTimeout(or(s.ToolTimeout, 0))),
+		when(s.ExposeErrors, mcpkit.ExposeErrors()),
+		when(len(s.Lenient) > 0, mcpkit.Lenient(s.Lenient...)),
+		when(s.StepUp, mcpkit.StepUp()),
+		when(len(s.TrustLocal) > 0, mcpkit.TrustLocal(s.TrustLocal...)),
+		when(c.Fleet.URL() != "", mcpkit.FleetFrom(c.openFleet)),
+		when(c.Auth.Issuer != "", mcpkit.Authenticated()),
+		when(c.Log != (Log{}), mcpkit.Logger(c.Logger(nil))),
+		when(c.texts != nil, c.texts),
+		when(!reflect.ValueOf(c.Select).IsZero(), catalog.Select(c.Select)),
+	)
+	if keys := c.stateKeys(); keys != nil {
 		opts = append(opts, mcpkit.StateKeys(keys[0], keys[1:]...))
 	}
-	add(c.Fleet.URL() != "", mcpkit.FleetFrom(c.openFleet))
-	add(c.Auth.Issuer != "", mcpkit.Authenticated())
-	add(c.Log != (Log{}), mcpkit.Logger(c.Logger(nil)))
-	add(c.texts != nil, c.texts)
-	add(!reflect.ValueOf(c.Select).IsZero(), catalog.Select(c.Select))
 	return opts
 }
 
@@ -97,22 +100,15 @@ func (c *Config) Middlewares() (mw []mcpkit.Middleware, err error) {
 		}
 	}
 	add(m.Logging, func() mcpkit.Middleware {
-		var opts []middleware.LoggingOption
-		if m.LogArguments {
-			opts = append(opts, middleware.LogArguments(0))
-		}
-		return middleware.Logging(c.Logger(nil), opts...)
+		return middleware.Logging(c.Logger(nil), when(m.LogArguments, middleware.LogArguments(0))...)
 	})
 	if m.Audit.File != "" {
 		file, err := os.OpenFile(string(m.Audit.File), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 		if err != nil {
 			return nil, fmt.Errorf("config: middleware.audit.file: %w", err)
 		}
-		var opts []middleware.AuditOption
-		if m.Audit.Arguments {
-			opts = append(opts, middleware.AuditArguments())
-		}
-		mw = append(mw, middleware.Audit(slog.NewJSONHandler(file, nil), opts...))
+		withArguments := when(m.Audit.Arguments, middleware.AuditArguments())
+		mw = append(mw, middleware.Audit(slog.NewJSONHandler(file, nil), withArguments...))
 	}
 	add(m.ErrorCodes, middleware.ErrorCodes)
 	add(m.RateLimit.Burst > 0, func() mcpkit.Middleware {

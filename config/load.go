@@ -44,7 +44,7 @@ type loader struct {
 
 	env    map[string]string
 	known  []string          // variables that name keys
-	used   map[string]bool   // further variables that are read
+	used   map[string]bool   // further variables that are read, by this package or by command mcpkit
 	paths  map[string]string // of the keys and values of the file, by "line:column"
 	faulty map[string]bool   // paths that have a fault
 	faults []error
@@ -67,7 +67,7 @@ func Load(path string, opts ...Option) (*Config, error) {
 // it, and relative paths in the file start at its folder.
 func Parse(name string, data []byte, opts ...Option) (*Config, error) {
 	l := &loader{
-		file: name, prefix: defaultPrefix, env: env.ToMap(os.Environ()), used: map[string]bool{},
+		file: name, prefix: defaultPrefix, env: env.ToMap(os.Environ()), used: map[string]bool{ofCommand: true},
 		paths: map[string]string{}, faulty: map[string]bool{},
 	}
 	for _, o := range opts {
@@ -231,7 +231,7 @@ func (l *loader) variables(c *Config) {
 func (l *loader) unknown() {
 	for _, name := range slices.Sorted(maps.Keys(l.env)) {
 		ours := l.prefix != "" && strings.HasPrefix(name, l.prefix) && l.env[name] != ""
-		if ours && !slices.Contains(l.known, name) && !l.used[name] && name != ofCommand {
+		if ours && !slices.Contains(l.known, name) && !l.used[name] {
 			l.faultIn("environment", name, "%s: unknown variable%s", name, naming.Hint(name, l.known))
 		}
 	}

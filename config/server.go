@@ -25,14 +25,14 @@ import (
 
 // server is a transport that serves the HTTP endpoints, the health checks and the metadata of auth.
 type server struct {
-	http        *HTTP
-	timeout     time.Duration // for shutting down
-	guard       *resource.Guard
-	login       resource.Login              // nil for none
-	engine      engine                      // of the login
-	certificate *certificate                // nil: no TLS
-	joined      atomic.Pointer[fleet.Fleet] // of the server, once it is served; nil if it has none
-	logger      *slog.Logger
+	http    *HTTP
+	timeout time.Duration // for shutting down
+	guard   *resource.Guard
+	login   resource.Login              // nil for none
+	engine  engine                      // of the login
+	tls     *tls.Config                 // nil: no TLS
+	joined  atomic.Pointer[fleet.Fleet] // of the server, once it is served; nil if it has none
+	logger  *slog.Logger
 
 	onListen func(net.Addr) // for tests
 }
@@ -42,9 +42,6 @@ type engine struct{ fleet.Engine }
 
 // Close implements [fleet.Engine].
 func (*engine) Close() error { return nil }
-
-// Paths of the health checks.
-const livePath, readyPath = "/livez", "/readyz"
 
 // streamable returns the options of Streamable HTTP.
 func (s *server) streamable() *streamable.Options {
@@ -84,7 +81,7 @@ func (s *server) Serve(ctx context.Context, h transport.Handler) error {
 		return fmt.Errorf("config: transport.http.addr: %w", err)
 	}
 	endpoints := s.endpoints(h)
-	s.logger.Info("config: serving", "addr", ln.Addr().String(), "tls", s.certificate != nil,
+	s.logger.Info("config: serving", "addr", ln.Addr().String(), "tls", s.tls != nil,
 		"paths", slices.Sorted(maps.Keys(endpoints)))
 	var checks []healthz.Check
 	if member, ok := h.(interface{ Fleet() *fleet.Fleet }); ok && member.Fleet() != nil {
@@ -94,10 +91,7 @@ func (s *server) Serve(ctx context.Context, h transport.Handler) error {
 	}
 	ready := healthz.New(checks...)
 	errorLog := slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug)
-	srv := &http.Server{Handler: s.routes(endpoints, ready), ErrorLog: errorLog}
-	if s.certificate != nil {
-		srv.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.certificate.get}
-	}
+	srv := &http.Server{Handler: s.routes(endpoints, ready), ErrorLog: errorLog, TLSConfig: s.tls}
 	if s.onListen != nil {
 		s.onListen(ln.Addr())
 	}
@@ -142,8 +136,8 @@ func (s *server) routes(endpoints map[string]httpserve.Handler, ready http.Handl
 	}
 	mux.Handle(streamable.CardPath(s.http.Path), endpoints[s.http.Path]) // without the guard
 	if s.http.Health {
-		mux.Handle(livePath, healthz.Live())
-		mux.Handle(readyPath, ready)
+		mux.Handle("/livez", healthz.Live())
+		mux.Handle("/readyz", ready)
 	}
 	return mux
 }

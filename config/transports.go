@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -85,22 +86,22 @@ func (c *Config) web(logger *slog.Logger) (*server, error) {
 	s := &server{http: t, logger: logger, onListen: c.onListen}
 	s.timeout = cmp.Or(t.ShutdownTimeout, 10*time.Second)
 	if t.TLS.Certificate != "" {
-		s.certificate = &certificate{files: t.TLS, logger: logger}
-		if _, err := s.certificate.get(nil); err != nil {
+		files := &certificate{files: t.TLS, logger: logger}
+		if _, err := files.get(nil); err != nil {
 			return nil, fmt.Errorf("config: transport.http.tls: %w", err)
 		}
+		s.tls = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: files.get}
 	}
-	if c.Auth.Issuer != "" {
-		if err := c.protect(s); err != nil {
-			return nil, err
-		}
-	}
-	return s, nil
+	return s, c.protect(s)
 }
 
-// protect makes the guard of the endpoints, and the login. The fleet may be known later.
+// protect makes the guard of the endpoints, and the login, if auth is set. The fleet may be known
+// later.
 func (c *Config) protect(s *server) (err error) {
 	a := &c.Auth
+	if a.Issuer == "" {
+		return nil
+	}
 	opts := resource.Options{
 		Issuer: a.Issuer, Resource: a.Resource, Audience: a.Audience, Scopes: a.Scopes,
 		ScopesSupported: a.ScopesSupported, Anonymous: a.Anonymous,
@@ -109,8 +110,8 @@ func (c *Config) protect(s *server) (err error) {
 		PrivateNetworks: a.PrivateNetworks, InsecureLoopback: a.InsecureLoopback, Logger: s.logger,
 	}
 	if in := a.Introspection; in.Endpoint != "" {
-		opts.Introspection = &resource.Introspection{Endpoint: in.Endpoint, ClientID: in.ClientID}
-		opts.Introspection.ClientSecret = string(in.ClientSecret.value)
+		secret := string(in.ClientSecret.value)
+		opts.Introspection = &resource.Introspection{Endpoint: in.Endpoint, ClientID: in.ClientID, ClientSecret: secret}
 		opts.CacheTime = never(in.CacheTime)
 	}
 	if a.DPoP != "" || a.Login.Provider != "" {

@@ -89,8 +89,7 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	}
 	defer os.RemoveAll(dir)
 	made := filepath.Join(dir, "s")
-	var config net.ListenConfig
-	l, err := config.Listen(ctx, "unix", made)
+	l, err := new(net.ListenConfig).Listen(ctx, "unix", made)
 	if err != nil {
 		return nil, err
 	}
