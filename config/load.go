@@ -1,16 +1,13 @@
 package config
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -109,18 +106,13 @@ func (l *loader) faultIn(where, path, format string, args ...any) {
 
 // decode fills c from the file.
 func (l *loader) decode(c *Config, data []byte) {
-	loader, _ := yaml.NewLoader(bytes.NewReader(data)) // fails only for wrong options
-	var root, next yaml.Node
-	err := loader.Load(&root)
-	if errors.Is(err, io.EOF) {
-		return
-	}
-	if err == nil && loader.Load(&next) == nil {
+	var documents []yaml.Node
+	err := yaml.Load(data, &documents, yaml.WithAllDocuments())
+	if len(documents) > 1 {
 		err = errors.New("it has several documents; one is read")
-	}
-	if err == nil {
-		l.note("", &root)
-		err = root.Load(c, yaml.WithKnownFields())
+	} else if err == nil && len(documents) == 1 {
+		l.note("", &documents[0])
+		err = documents[0].Load(c, yaml.WithKnownFields())
 	}
 	if all, ok := errors.AsType[*yaml.LoadErrors](err); ok {
 		for _, e := range all.Errors {
@@ -173,15 +165,7 @@ var wanted = map[string]string{
 
 // environment makes the keys of a file those of package env.
 func environment(vars map[string]string) env.Options {
-	lists := func(text string) (any, error) {
-		var all map[string][]string
-		err := jsonx.Unmarshal([]byte(text), &all)
-		return all, err
-	}
-	return env.Options{
-		Environment: vars, TagName: "yaml", PrefixTagName: "prefix",
-		FuncMap: map[reflect.Type]env.ParserFunc{reflect.TypeFor[map[string][]string](): lists},
-	}
+	return env.Options{Environment: vars, TagName: "yaml", PrefixTagName: "prefix"}
 }
 
 // paths returns the paths of all keys.
@@ -282,6 +266,11 @@ func (l *loader) path(name string) string {
 		return name
 	}
 	return filepath.Join(filepath.Dir(l.file), name)
+}
+
+// UnmarshalText reads the JSON of a variable. A file has the lists themselves.
+func (s *GroupsByScope) UnmarshalText(text []byte) error {
+	return jsonx.Unmarshal(text, (*map[string][]string)(s))
 }
 
 // UnmarshalText reads 4096, 64KiB, 4MiB or 1GiB.

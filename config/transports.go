@@ -31,8 +31,16 @@ func (c *Config) Transports() ([]transport.Transport, error) {
 	if t.HTTP.Addr == "" {
 		return all, nil
 	}
-	s, err := c.web(logger)
-	if err != nil {
+	timeout := cmp.Or(t.HTTP.ShutdownTimeout, 10*time.Second)
+	s := &server{http: &t.HTTP, timeout: timeout, logger: logger, onListen: c.onListen}
+	if t.HTTP.TLS.Certificate != "" {
+		files := &certificate{files: t.HTTP.TLS, logger: logger}
+		if _, err := files.get(nil); err != nil {
+			return nil, fmt.Errorf("config: transport.http.tls: %w", err)
+		}
+		s.tls = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: files.get}
+	}
+	if err := c.protect(s); err != nil {
 		return nil, err
 	}
 	return append(all, s), nil
@@ -78,21 +86,6 @@ func stream(framing string, maxMessage Size, shutdownTimeout time.Duration, logg
 		MaxMessageBytes: int(maxMessage), DrainTimeout: shutdownTimeout, Logger: logger,
 		Framing: map[string]stdio.Framing{"headers": stdio.ContentLength, "any": stdio.AnyFraming}[framing],
 	}
-}
-
-// web returns the server over HTTP.
-func (c *Config) web(logger *slog.Logger) (*server, error) {
-	t := &c.Transport.HTTP
-	s := &server{http: t, logger: logger, onListen: c.onListen}
-	s.timeout = cmp.Or(t.ShutdownTimeout, 10*time.Second)
-	if t.TLS.Certificate != "" {
-		files := &certificate{files: t.TLS, logger: logger}
-		if _, err := files.get(nil); err != nil {
-			return nil, fmt.Errorf("config: transport.http.tls: %w", err)
-		}
-		s.tls = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: files.get}
-	}
-	return s, c.protect(s)
 }
 
 // protect makes the guard of the endpoints, and the login, if auth is set. The fleet may be known
