@@ -13,6 +13,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 	"github.com/mcpkit/mcpkit-go/transport/stdio"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
+	"github.com/mcpkit/mcpkit-go/transport/unix"
 )
 
 // Transports returns the configured transports, with auth in front of HTTP. Without any, it returns
@@ -26,7 +27,9 @@ func (c *Config) Transports() ([]transport.Transport, error) {
 		all = append(all, stdio.New(&opts))
 	}
 	if u := t.Unix; u.Path != "" {
-		all = append(all, &unixSocket{string(u.Path), stream(u.Framing, u.MaxMessage, u.ShutdownTimeout, logger), c.onListen})
+		all = append(all, &unix.Transport{
+			Path: string(u.Path), Options: stream(u.Framing, u.MaxMessage, u.ShutdownTimeout, logger), OnListen: c.onListen,
+		})
 	}
 	if t.HTTP.Addr == "" {
 		return all, nil

@@ -154,13 +154,13 @@ func TestOnlySocketsWithoutAServerAreReplaced(t *testing.T) {
 	_, stop := serve(t, parsed(t, "transport: {unix: {path: "+old+"}}"))
 	require.NoError(t, call(t, "unix:"+old))
 	require.EqualError(t, parsed(t, "transport: {unix: {path: "+old+"}}").Serve(t.Context(), &clock{}),
-		`config: transport.unix: a server already listens on "`+old+`"`)
+		`unix: a server already listens on "`+old+`"`)
 	require.NoError(t, call(t, "unix:"+old))
 	stop()
 
 	require.NoError(t, os.WriteFile(file, []byte("precious"), 0o600))
 	require.EqualError(t, parsed(t, "transport: {unix: {path: "+file+"}}").Serve(t.Context(), &clock{}),
-		`config: transport.unix: "`+file+`" exists and is not a socket`)
+		`unix: "`+file+`" exists and is not a socket`)
 	require.FileExists(t, file)
 	require.ErrorIs(t, parsed(t, "transport: {unix: {path: "+file+"/none/s}}").Serve(t.Context(), &clock{}), syscall.ENOTDIR)
 }

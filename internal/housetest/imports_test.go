@@ -51,6 +51,7 @@ var mayImport = map[string][]string{
 	// Bindings.
 	"transport/inmem":         {"internal/conn", "transport", "protocol", "protocol/jsonrpc", "internal/jsonx"},
 	"transport/stdio":         {"golang.org/x/sys/unix", "transport", "oauth", "internal/conn"},
+	"transport/unix":          {"golang.org/x/net/netutil", "transport", "transport/stdio"},
 	"transport/streamable":    {"fleet", "internal/conn", "transport", "protocol", "protocol/jsonrpc", "oauth", "internal/sse", "internal/jsonx", "internal/httpserve", "internal/limits"},
 	"transport/sse":           {"transport", "protocol/jsonrpc", "oauth", "internal/conn", "internal/sse", "internal/httpserve"},
 	"transport/websocket":     {"transport", "protocol/jsonrpc", "oauth", "internal/conn", "internal/httpserve", "github.com/coder/websocket"},
@@ -85,8 +86,8 @@ var mayImport = map[string][]string{
 		"go.opentelemetry.io/otel/propagation", "go.opentelemetry.io/otel/trace"},
 	"transport/echomcp": {"transport", "transport/sse", "transport/streamable", "oauth", "internal/jsonx", "github.com/labstack/echo/v4"},
 	"config": {"ext/catalog", "fleet", "mcpkit", "middleware", "middleware/healthz", "oauth/resource", "internal/httpserve", "internal/jsonx", "internal/naming",
-		"transport", "transport/sse", "transport/stdio", "transport/streamable", "transport/websocket",
-		"github.com/caarlos0/env/v11", "github.com/go-playground/validator/v10", "go.yaml.in/yaml/v4", "golang.org/x/net/netutil"},
+		"transport", "transport/sse", "transport/stdio", "transport/streamable", "transport/unix", "transport/websocket",
+		"github.com/caarlos0/env/v11", "github.com/go-playground/validator/v10", "go.yaml.in/yaml/v4"},
 	"ext/apps":    {"mcpkit", "protocol", "internal/jsonx", "internal/naming"},
 	"ext/catalog": {"mcpkit", "internal/limits", "internal/naming"},
 	"ext/events": {"client", "fleet", "mcpkit", "transport", "protocol", "protocol/jsonrpc", "oauth", "reflectx", "internal/jsonx", "internal/limits", "internal/publicnet",

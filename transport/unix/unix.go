@@ -1,10 +1,13 @@
-package config
+// Package unix serves on a Unix socket, for programs of the same user: no other user can connect.
+package unix
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -17,27 +20,31 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/stdio"
 )
 
-// unixSocket is a transport that listens on a Unix socket, on which only its own user can connect.
-type unixSocket struct {
-	path     string
-	stream   stdio.Options
-	onListen func(net.Addr) // for tests
+// A Transport listens on a Unix socket and serves each of up to 100 connections as package stdio does.
+// It must not be changed while it serves.
+type Transport struct {
+	// Path is where the socket is made. A socket there that no server listens on is replaced.
+	Path string
+	// Options are those of each connection. DrainTimeout is how long calls may take to finish at the end.
+	Options stdio.Options
+	// OnListen is called once clients can connect; nil means nothing is.
+	OnListen func(net.Addr)
 }
 
 // maxConnections limits the open connections; the next one waits.
 const maxConnections = 100
 
-// Serve implements [transport.Transport]. When ctx ends, it lets calls in flight finish within the
-// DrainTimeout of the stream.
-func (u *unixSocket) Serve(ctx context.Context, h transport.Handler) error {
+// Serve implements [transport.Transport]. It returns nil when ctx ends, and an error if it cannot listen,
+// for example because another server does.
+func (u *Transport) Serve(ctx context.Context, h transport.Handler) error {
 	ctx, cancel := context.WithCancel(ctx)
-	l, err := listenUnix(ctx, u.path)
+	l, err := listen(ctx, u.Path)
 	if err != nil {
 		cancel()
-		return fmt.Errorf("config: transport.unix: %w", err)
+		return fmt.Errorf("unix: %w", err)
 	}
 	stop := sync.OnceFunc(func() {
-		_ = os.Remove(u.path) // before it stops listening, so that it never removes the socket of the server that comes next
+		_ = os.Remove(u.Path) // before it stops listening, so that it never removes the socket of the server that comes next
 		_ = l.Close()
 	})
 	var open sync.WaitGroup
@@ -45,9 +52,10 @@ func (u *unixSocket) Serve(ctx context.Context, h transport.Handler) error {
 	defer cancel() // the connections end when the listener does, for whatever reason
 	defer stop()
 	defer context.AfterFunc(ctx, stop)()
-	if u.onListen != nil {
-		u.onListen(l.Addr())
+	if u.OnListen != nil {
+		u.OnListen(l.Addr())
 	}
+	logger := cmp.Or(u.Options.Logger, slog.Default())
 	limited := netutil.LimitListener(l, maxConnections)
 	for {
 		conn, err := limited.Accept()
@@ -55,25 +63,25 @@ func (u *unixSocket) Serve(ctx context.Context, h transport.Handler) error {
 		case err != nil && ctx.Err() != nil:
 			return nil
 		case errors.Is(err, net.ErrClosed):
-			return fmt.Errorf("config: transport.unix: %w", err)
+			return fmt.Errorf("unix: %w", err)
 		case err != nil:
-			u.stream.Logger.Warn("config: accepting a connection failed", "error", err)
+			logger.Warn("unix: accepting a connection failed", "error", err)
 			time.Sleep(100 * time.Millisecond) //nolint:forbidigo // for example too many open files
 			continue
 		}
 		// Ends with the connection, at the latest when ctx ends.
 		open.Go(func() {
-			if err := stdio.NewIO(conn, conn, &u.stream).Serve(ctx, h); err != nil {
-				u.stream.Logger.Warn("config: a connection failed", "error", err)
+			if err := stdio.NewIO(conn, conn, &u.Options).Serve(ctx, h); err != nil {
+				logger.Warn("unix: a connection failed", "error", err)
 			}
 		})
 	}
 }
 
-// listenUnix listens on a Unix socket at path. It creates the socket in a directory that only this
+// listen listens on a Unix socket at path. It creates the socket in a directory that only this
 // user can enter, sets its mode, and moves it to path. So other users can never connect, and a
 // socket that is replaced is never missing.
-func listenUnix(ctx context.Context, path string) (net.Listener, error) {
+func listen(ctx context.Context, path string) (net.Listener, error) {
 	if info, err := os.Lstat(path); err == nil {
 		if info.Mode().Type() != fs.ModeSocket {
 			return nil, fmt.Errorf("%q exists and is not a socket", path)
