@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	lease    = 30 * time.Second // how long a watch belongs to a replica that does not renew its claim
+	lease    = 15 * time.Second // how long a watch belongs to a replica that does not renew its claim
 	grace    = time.Minute      // for how much longer records live, since the clocks of replicas differ
 	feedTime = 5 * time.Minute  // for how long a method of an event runs after somebody wanted it
 	maxOwned = 100              // watches of one principal
