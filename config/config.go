@@ -286,7 +286,7 @@ type Login struct {
 	Anyone bool `yaml:"anyone"`
 
 	// Scopes, each with its groups; none for all users. The variable has JSON.
-	Scopes GroupsByScope `yaml:"scopes"`
+	Scopes map[string][]string `yaml:"scopes"`
 }
 
 // Introspection configures requests to the authorization server about tokens.
@@ -351,9 +351,6 @@ type RateLimit struct {
 	// Most calls at once.
 	Burst int `yaml:"burst" validate:"required,min=1"`
 }
-
-// GroupsByScope has the groups whose members get a scope, by the scope.
-type GroupsByScope map[string][]string
 
 // A Size is a number of bytes: 4096, 64KiB, 4MiB, 1GiB.
 type Size int64

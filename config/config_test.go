@@ -72,7 +72,12 @@ func TestYAMLJSONAndEnvironmentAreEquivalent(t *testing.T) {
 	login, err := config.Parse("", nil, config.Prefix("X_"), config.Environ(append(loginKeys, "STATE="+strings.Repeat("s", 32))))
 	require.NoError(t, err)
 	requireAllSet(t, "", reflect.ValueOf(*fromYAML), reflect.ValueOf(*asking), reflect.ValueOf(*login))
-	require.Equal(t, config.GroupsByScope{"notes:read": nil, "notes:write": {"/editors"}}, login.Auth.Login.Scopes)
+	require.Equal(t, map[string][]string{"notes:read": nil, "notes:write": {"/editors"}}, login.Auth.Login.Scopes)
+	inFile, err := config.Parse("login.yaml", []byte("transport: {http: {addr: :1}}\nserver: {stateKeys: [env:STATE]}\n"+
+		"auth: {issuer: 'https://a.example', resource: 'https://a.example/mcp', login: {provider: google, clientID: a, clientSecret: env:STATE, "+
+		"anyone: true, scopes: {notes:read: , notes:write: [/editors]}}}"), keys)
+	require.NoError(t, err)
+	require.Equal(t, login.Auth.Login.Scopes, inFile.Auth.Login.Scopes)
 	require.Equal(t, "1.10", fromYAML.Server.Version, "a version is a string, whatever YAML takes it for")
 	require.Equal(t, "Search first.\nThen read.\n", fromYAML.Server.Instructions)
 	require.EqualValues(t, 64<<10, fromYAML.Transport.HTTP.MaxBody)

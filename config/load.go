@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -165,7 +166,15 @@ var wanted = map[string]string{
 
 // environment makes the keys of a file those of package env.
 func environment(vars map[string]string) env.Options {
-	return env.Options{Environment: vars, TagName: "yaml", PrefixTagName: "prefix"}
+	lists := func(text string) (any, error) {
+		var all map[string][]string
+		err := jsonx.Unmarshal([]byte(text), &all)
+		return all, err
+	}
+	return env.Options{
+		Environment: vars, TagName: "yaml", PrefixTagName: "prefix",
+		FuncMap: map[reflect.Type]env.ParserFunc{reflect.TypeFor[map[string][]string](): lists},
+	}
 }
 
 // paths returns the paths of all keys.
@@ -266,11 +275,6 @@ func (l *loader) path(name string) string {
 		return name
 	}
 	return filepath.Join(filepath.Dir(l.file), name)
-}
-
-// UnmarshalText reads the JSON of a variable. A file has the lists themselves.
-func (s *GroupsByScope) UnmarshalText(text []byte) error {
-	return jsonx.Unmarshal(text, (*map[string][]string)(s))
 }
 
 // UnmarshalText reads 4096, 64KiB, 4MiB or 1GiB.

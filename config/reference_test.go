@@ -98,7 +98,7 @@ func valueOf(t *testing.T, f reflect.StructField) string {
 		"bool": "bool", "int": "number", "float64": "number", "string": "text",
 		"time.Duration": "duration", "config.Size": "size", "slog.Level": "level", "config.Path": "file",
 		"config.Secret": "reference", "config.EngineURL": "URL, or a reference to one",
-		"config.GroupsByScope": "lists by name", "[]string": "list", "[]config.Secret": "list of references", "[]netip.Prefix": "list of networks",
+		"map[string][]string": "lists by name", "[]string": "list", "[]config.Secret": "list of references", "[]netip.Prefix": "list of networks",
 	}[typ.String()]
 	require.NotEmpty(t, value, typ.String())
 	if first, _, _ := strings.Cut(rule, ","); first == "required" {

@@ -9,9 +9,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
 
-// RateLimit lets each caller begin perSecond calls of tools, prompts, resources and completions per
-// second, and up to burst calls at once. Calls over the limit get a [mcpkit.RateLimitError] with a
-// retry time. [By] sets the key; the default is [CallerOf].
+// RateLimit lets each caller begin perSecond calls of tools, prompts, resources and completions, and
+// requests about events, per second, and up to burst at once. Those over the limit get a
+// [mcpkit.RateLimitError] with a retry time. [By] sets the key; the default is [CallerOf].
 //
 // Of the rounds of a call that continue after a question (2026-07-28), only those that the client
 // repeats count. The server remembers 10,000 keys. It forgets the least recently used one first, which
@@ -28,7 +28,8 @@ func RateLimit(perSecond float64, burst int, opts ...KeyOption) mcpkit.Middlewar
 	var warn sync.Once
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
-			if !runsUserCode(call) || call.Run() != nil { // the request of a run was counted
+			_, _, event := call.Event()
+			if !runsUserCode(call) && !event || call.Run() != nil { // the request of a run was counted
 				return next(ctx, call)
 			}
 			if f := call.Fleet(); f != nil {

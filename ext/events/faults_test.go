@@ -17,6 +17,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/ext/events"
 	"github.com/mcpkit/mcpkit-go/fleet"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/middleware"
 	"github.com/mcpkit/mcpkit-go/oauth"
 )
 
@@ -238,6 +239,20 @@ func TestWhatGoesWrong(t *testing.T) {
 		cursor := member(t, p.result("events/poll", `{"name":"letter"}`), "cursor")
 		require.NoError(t, typ.Emit(t.Context(), letter{Number: "1"}))
 		require.Contains(t, p.result("events/poll", `{"name":"letter","cursor":`+cursor+`}`), `"eventId":"1"`)
+	})
+	row(t, "too many requests", func(t *testing.T, o *office) {
+		o.srv.Use(middleware.RateLimit(1, 2))
+		p := o.as(ann)
+		p.result("events/poll", mails)
+		p.result("events/subscribe", hook(""))
+		for _, method := range []string{"events/poll", "events/stream", "events/subscribe"} {
+			require.NotEmpty(t, p.fails(method, hook("")))
+		}
+		time.Sleep(5 * time.Minute) // the server's own questions do not count
+		o.hooks.take()
+		o.emit("1")
+		synctest.Wait()
+		require.Len(t, o.hooks.take(), 1)
 	})
 	row(t, "odd principals", func(t *testing.T, o *office) {
 		id := func(s string) string {
