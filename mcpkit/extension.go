@@ -377,9 +377,10 @@ func (m *Method) rowOf(s *Server, e *Extension) (*methodRow, error) {
 	return &row, nil
 }
 
-// Event returns the event that a request is about; ok is false if the caller may know of none. open
-// checks the arguments of the request and calls the event's method, whose iterator it returns.
+// Event returns the event that a request is about; ok is false if it is about another thing, or the
+// caller may not know of the event. open checks the arguments of the request and calls the event's
+// method, whose iterator it returns.
 func (c *Call) Event() (e Entry, open func(ctx context.Context) (any, error), ok bool) {
 	e = Entry{c.entry}
-	return e, func(ctx context.Context) (any, error) { return e.of.answer(ctx, c) }, c.entry != nil
+	return e, func(ctx context.Context) (any, error) { return e.of.answer(ctx, c) }, e.of != nil && e.of.Kind == annotation.Event
 }

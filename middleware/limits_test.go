@@ -89,7 +89,7 @@ func TestRateLimitByTarget(t *testing.T) {
 
 func TestRateLimitTellsPrograms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := newServer(t, mcpkit.NewTool("x", ok), mcpkit.NewPrompt("p", ok))
+		srv := newServer(t, mcpkit.NewTool("x", ok), mcpkit.NewPrompt("p", ok), mcpkit.NewResource("r://x", "r", ok))
 		srv.Use(middleware.RateLimit(4, 1))
 		p := modern(t, srv)
 		p.toolText(t.Context(), "x")
@@ -98,6 +98,10 @@ func TestRateLimitTellsPrograms(t *testing.T) {
 		require.Equal(t, "too many calls; try again in 250ms", err.Message)
 		require.JSONEq(t, `{"retryAfterMs":250}`, string(err.Data))
 		require.Nil(t, p.call(t.Context(), "tools/list", `{}`).Error, "lists cost nothing")
+		old := legacy(t, srv, "s1")
+		for range 3 {
+			require.Nil(t, old.call(t.Context(), "resources/subscribe", `{"uri":"r://x"}`).Error, "subscriptions cost nothing")
+		}
 	})
 }
 

@@ -41,7 +41,7 @@ func (c *courier) run(ctx context.Context) {
 	var err error
 	for ctx.Err() == nil && c.ended == nil && !final(err) {
 		more, wait := l.more(), c.step(ctx, l)
-		if wait > 0 && !c.unsaved {
+		if wait > 0 && !c.unsaved && c.ended == nil {
 			select {
 			case <-more:
 			case <-time.After(wait):

@@ -47,7 +47,7 @@ func (e *engine) watches() *fleet.Set { return e.store().Set("events-watches", w
 // revocations are records without data: what counts is their revisions.
 func (e *engine) revocations() *fleet.Set { return e.store().Set("events-revocations", watchFormat) }
 
-// find returns a watch, without Expires if there is none, or none any more.
+// find returns the watch with an ID. Its Expires is zero if there is no such watch, or it has expired.
 func (e *engine) find(ctx context.Context, id string) (*watch, error) {
 	r, err := e.watches().Get(ctx, id)
 	if err != nil && !errors.Is(err, fleet.ErrNotFound) {
@@ -69,7 +69,7 @@ func decodeWatch(r *fleet.Record) (w *watch, err error) {
 	return w, err
 }
 
-// change changes a watch as find returns it. edit returns an error to leave it as it is.
+// change changes the watch that find returns. edit returns an error to leave it as it is.
 func (e *engine) change(ctx context.Context, id string, edit func(*watch) error) (w *watch, err error) {
 	_, err = e.watches().Change(ctx, id, func(r *fleet.Record) error {
 		if w, err = decodeWatch(r); err == nil {
